@@ -6,7 +6,7 @@ use anfora_ir::Literal;
 /// `70a7355b52911a9e min -49.114353 max 48.689106 mean 0.014890`. A splat may be larger than any
 /// memory, so its digest is made from the one element and the number of elements.
 ///
-/// Cost: one loop over the stored elements.
+/// Cost: linear in the stored elements.
 ///
 /// ```
 /// use anfora_ir::Literal;

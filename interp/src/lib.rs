@@ -11,7 +11,8 @@
 //! - Symbolic dimensions are bound and checked at calls and by `match_cast`. All other statements
 //!   of the types are taken as true.
 //! - [`ArgumentGenerator`] draws arguments for test runs, and [`Agreement`] finds the first
-//!   difference between the outcomes of two programs.
+//!   difference between the outcomes of two programs. [`digest()`] is a short text by which tensors
+//!   are compared.
 //! - A [`ValueMirror`] is a second memory that is written and read along with the variables.
 //! - `print` appends to the trace, `assert` fails, and `random.…` draw from a stream that depends
 //!   only on the seed.

@@ -24,7 +24,7 @@ use crate::kernels::arithmetic::{dispatch, in_float32, same_dtype};
 use crate::kernels::number::Number;
 use crate::kernels::{Failure, elementwise};
 
-pub use crate::kernels::number::{Raw, Scalar};
+pub use crate::kernels::number::{RawElement, Scalar};
 
 /// Fails unless a literal has elements of `T`.
 fn expect_elements<T: Scalar>(x: &Literal) -> Result<(), Failure> {

@@ -40,8 +40,7 @@ macro_rules! dispatch {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
             Float16 half::f16, BFloat16 half::bf16, Float32 f32, Float64 f64)
     };
-    // Without 16-bit floats, for kernels that `in_float32` calls, and the types for kernels that
-    // `in_product_type` calls.
+    // Without 16-bit floats, for kernels that `in_float32` calls.
     (wide any $dtype:expr, $T:ident => $body:expr) => {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body;
             Bool bool, Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
@@ -52,11 +51,12 @@ macro_rules! dispatch {
             Int8 i8, Int16 i16, Int32 i32, Int64 i64, UInt8 u8, UInt16 u16, UInt32 u32, UInt64 u64,
             Float32 f32, Float64 f64)
     };
-    (product $dtype:expr, $T:ident => $body:expr) => {
-        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body; Int32 i32, Int64 i64, Float32 f32, Float64 f64)
-    };
     (wide float $dtype:expr, $T:ident => $body:expr) => {
         $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body; Float32 f32, Float64 f64)
+    };
+    // The types that `in_product_type` computes in.
+    (product $dtype:expr, $T:ident => $body:expr) => {
+        $crate::kernels::arithmetic::dispatch!(@arms $dtype, $T, $body; Int32 i32, Int64 i64, Float32 f32, Float64 f64)
     };
     // The stored form of elements, for loops that move them.
     (size $dtype:expr, $T:ident => $body:expr) => {
@@ -86,10 +86,29 @@ pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, Failure> {
     Ok(first.dtype())
 }
 
-/// Calls a kernel with operands of one element type. If they are 16-bit floats, it is called with
-/// their values in float32, and a result in float32 is rounded once to their type. So the kernel is
-/// compiled for two types of floats instead of four. Results of other types, such as `bool`, are
-/// returned as they are. Callers must have checked that the types of the operands agree.
+/// Returns 16-bit floats in float32, and a tensor of any other type as it is.
+fn widened(x: &Literal) -> Result<Literal, Failure> {
+    match x.dtype() {
+        DType::Float16 => map(x, half::f16::widen),
+        DType::BFloat16 => map(x, half::bf16::widen),
+        _ => Ok(x.clone()),
+    }
+}
+
+/// Returns a result in float32 rounded to `dtype` if this is a type of 16-bit floats, and any other
+/// result as it is.
+fn narrowed(result: Literal, dtype: DType) -> Result<Literal, Failure> {
+    match (result.dtype(), dtype) {
+        (DType::Float32, DType::Float16) => map(&result, half::f16::narrow),
+        (DType::Float32, DType::BFloat16) => map(&result, half::bf16::narrow),
+        _ => Ok(result),
+    }
+}
+
+/// Calls a kernel with a few operands of one element type. If they are 16-bit floats, it is called
+/// with their values in float32, and a result in float32 is rounded once to their type. So the
+/// kernel is compiled for two types of floats instead of four. Results of other types, such as
+/// `bool`, are returned as they are. Callers must have checked that the types of the operands agree.
 ///
 /// # Errors
 /// Those of the kernel, and if the allocation fails.
@@ -97,24 +116,17 @@ pub(crate) fn in_float32(
     operands: &[&Literal],
     kernel: &dyn Fn(&[&Literal]) -> Result<Literal, Failure>,
 ) -> Result<Literal, Failure> {
-    fn rounded<T: Number<Calc = f32>>(
-        operands: &[&Literal],
-        kernel: &dyn Fn(&[&Literal]) -> Result<Literal, Failure>,
-    ) -> Result<Literal, Failure> {
-        let wide = operands.iter().map(|x| map(x, T::widen)).collect::<Result<Vec<_>, _>>()?;
-        let result = kernel(&wide.iter().collect::<Vec<_>>())?;
-        if result.dtype() == DType::Float32 { map(&result, T::narrow) } else { Ok(result) }
-    }
-    match operands.first().map(|x| x.dtype()) {
-        Some(DType::Float16) => rounded::<half::f16>(operands, kernel),
-        Some(DType::BFloat16) => rounded::<half::bf16>(operands, kernel),
-        _ => kernel(operands),
-    }
+    let Some(dtype @ (DType::Float16 | DType::BFloat16)) = operands.first().map(|x| x.dtype()) else {
+        return kernel(operands);
+    };
+    let wide = operands.iter().map(|x| widened(x)).collect::<Result<Vec<_>, _>>()?;
+    narrowed(kernel(&wide.iter().collect::<Vec<_>>())?, dtype)
 }
 
 /// Calls a kernel of sums of products, as [`in_float32`] does. If its operands are integers, it is
 /// called with operands of type int32, or int64 for 64 bits: as integers wrap, the lowest bits of
-/// the result are the same. So the kernel is compiled for four types instead of twelve.
+/// the result are the same. So the kernel is compiled for four types instead of twelve. Callers must
+/// have checked that the types of the operands agree.
 ///
 /// # Errors
 /// Those of the kernel, and if the allocation fails.
@@ -122,7 +134,7 @@ pub(crate) fn in_product_type(
     operands: &[&Literal],
     kernel: &dyn Fn(&[&Literal]) -> Result<Literal, Failure>,
 ) -> Result<Literal, Failure> {
-    let Some(dtype) = operands.first().map(|x| x.dtype()).filter(|d| d.has_kernels() && d.is_integer()) else {
+    let Some(dtype) = operands.first().map(|x| x.dtype()).filter(|d| d.is_integer()) else {
         return in_float32(operands, kernel);
     };
     let wide = if dtype.bits() < 64 { DType::Int32 } else { DType::Int64 };
@@ -255,18 +267,16 @@ pub(crate) fn nary(op: Nary, operands: &[&Literal]) -> Result<Literal, Failure> 
         Nary::Maximum => Binary::Maximum,
         Nary::Minimum => Binary::Minimum,
     };
-    in_float32(operands, &|operands| {
-        let (&first, rest) = operands.split_first().ok_or(Failure::Empty)?;
-        let combined = match rest {
-            // The maximum of an operand and itself has the canonical NaN for every NaN.
-            [] => wide_binary(Binary::Maximum, first, first)?,
-            _ => rest.iter().try_fold(first.clone(), |combined, x| wide_binary(pairwise, &combined, x))?,
-        };
-        match op {
-            Nary::Mean => divided(&combined, operands.len() as u128),
-            _ => Ok(combined),
-        }
-    })
+    let (&first, rest) = operands.split_first().ok_or(Failure::Empty)?;
+    if rest.is_empty() {
+        // The maximum of an operand and itself has the canonical NaN for every NaN.
+        return binary(Binary::Maximum, first, first);
+    }
+    // Operands are widened one at a time, since many of them may share their memory.
+    let combined =
+        rest.iter().try_fold(widened(first)?, |combined, x| wide_binary(pairwise, &combined, &widened(x)?))?;
+    let combined = if op == Nary::Mean { divided(&combined, operands.len() as u128)? } else { combined };
+    narrowed(combined, dtype)
 }
 
 /// Returns each element divided by a count, rounded to the type of the elements. They are float32
@@ -579,6 +589,8 @@ mod tests {
         assert_eq!(nary(Nary::Add, &operands).unwrap(), Literal::scalar(f16::from_f32(2050.0)));
         let mean = f16::from_f32(2050.0 / 3.0);
         assert_eq!(nary(Nary::Mean, &operands).unwrap(), Literal::scalar(mean));
+        let one = Literal::scalar(f16::from_f32(1.0));
+        assert_eq!(nary(Nary::Minimum, &[&one]).unwrap(), one);
         let hot = Literal::scalar(bf16::from_f32(3e38));
         assert_eq!(nary(Nary::Mean, &[&hot, &hot]).unwrap(), Literal::scalar(bf16::INFINITY));
     }

@@ -3,7 +3,7 @@
 use anfora_ir::{DType, Literal};
 
 use super::Failure;
-use super::number::{Raw, Scalar};
+use super::number::{RawElement, Scalar};
 use super::strides::{Walk, broadcast_shapes, broadcast_strides};
 use super::view::{dense, elements};
 
@@ -11,10 +11,10 @@ use super::view::{dense, elements};
 const BLOCK: usize = 256;
 
 /// Applies `f` to every element.
-pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Result<Literal, Failure> {
+pub(crate) fn map<T: Scalar, Out: Scalar>(x: &Literal, f: impl Fn(T) -> Out) -> Result<Literal, Failure> {
     debug_assert_eq!(x.dtype(), T::DTYPE);
     let raw = elements::<T::Raw>(x);
-    dense_or_splat::<R::Raw>(R::DTYPE, x.shape(), x.as_splat().is_some(), &mut |out| {
+    dense_or_splat::<Out::Raw>(Out::DTYPE, x.shape(), x.as_splat().is_some(), &mut |out| {
         for (o, &e) in out.iter_mut().zip(raw) {
             *o = f(T::load(e)).store();
         }
@@ -23,7 +23,7 @@ pub(crate) fn map<T: Scalar, R: Scalar>(x: &Literal, f: impl Fn(T) -> R) -> Resu
 
 /// Returns a tensor of elements of type `dtype` that `write` fills in. If `splat` is true, `write`
 /// fills in one element, which is the value of all.
-fn dense_or_splat<R: Raw>(
+fn dense_or_splat<R: RawElement>(
     dtype: DType,
     shape: &[usize],
     splat: bool,
@@ -43,7 +43,7 @@ struct Broadcast<'a, R> {
     copies: [R; BLOCK],
 }
 
-impl<'a, R: Raw> Broadcast<'a, R> {
+impl<'a, R: RawElement> Broadcast<'a, R> {
     fn new(literal: &'a Literal) -> Broadcast<'a, R> {
         Broadcast { raw: elements(literal), copies: [R::default(); BLOCK] }
     }
@@ -62,12 +62,12 @@ impl<'a, R: Raw> Broadcast<'a, R> {
     }
 }
 
-/// Computes the elements of a result from as many elements of two operands.
+/// A function that computes the elements of a result from as many elements of two operands.
 type WriteBlock<'f, A, B, R> = dyn FnMut(&mut [R], &[A], &[B]) + 'f;
 
 /// Returns a tensor of elements of type `dtype` that `write` computes, a block at a time, from as
 /// many elements of each operand. The operands are broadcast.
-fn broadcast<A: Raw, B: Raw, R: Raw>(
+fn broadcast<A: RawElement, B: RawElement, R: RawElement>(
     dtype: DType,
     a: &Literal,
     b: &Literal,
@@ -96,13 +96,13 @@ fn broadcast<A: Raw, B: Raw, R: Raw>(
 }
 
 /// Applies `f` to every pair of elements, with broadcasting.
-pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
+pub(crate) fn zip<A: Scalar, B: Scalar, Out: Scalar>(
     a: &Literal,
     b: &Literal,
-    mut f: impl FnMut(A, B) -> R,
+    mut f: impl FnMut(A, B) -> Out,
 ) -> Result<Literal, Failure> {
     debug_assert_eq!((a.dtype(), b.dtype()), (A::DTYPE, B::DTYPE));
-    broadcast::<A::Raw, B::Raw, R::Raw>(R::DTYPE, a, b, &mut |out, x, y| {
+    broadcast::<A::Raw, B::Raw, Out::Raw>(Out::DTYPE, a, b, &mut |out, x, y| {
         for ((o, &p), &q) in out.iter_mut().zip(x).zip(y) {
             *o = f(A::load(p), B::load(q)).store();
         }
@@ -112,7 +112,7 @@ pub(crate) fn zip<A: Scalar, B: Scalar, R: Scalar>(
 /// Returns the elements of `x` where `condition` is true, and those of `y` elsewhere. All three
 /// operands broadcast, and those of `x` and `y` have one type, of the size of `R`. The bits of
 /// elements are kept.
-pub(crate) fn select<R: Raw>(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, Failure> {
+pub(crate) fn select<R: RawElement>(condition: &Literal, x: &Literal, y: &Literal) -> Result<Literal, Failure> {
     let shape = broadcast_shapes(condition.shape(), &broadcast_shapes(x.shape(), y.shape())?)?;
     if shape.contains(&0) {
         return Ok(Literal::splat_bytes(x.dtype(), &shape, &[]));

@@ -23,13 +23,13 @@ pub(crate) fn take(x: &Literal, indices: &Literal, axis: i64) -> Result<Literal,
     if let Some(result) = uniform(x, &shape) {
         return Ok(result);
     }
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
+    dispatch!(size x.dtype(), R => {
+        let source = elements::<R>(x);
         let outer: usize = x.shape()[..axis].iter().product();
         let inner: usize = x.shape()[axis + 1..].iter().product();
         let count = indices.element_count();
         let repeated = indices.as_splat().is_some();
-        dense::<T>(x.dtype(), &shape, &mut |out| {
+        dense::<R>(x.dtype(), &shape, &mut |out| {
             let mut slots = out.chunks_exact_mut(inner);
             for o in 0..outer {
                 for i in 0..count {
@@ -70,9 +70,9 @@ pub(crate) fn gather_elements(x: &Literal, indices: &Literal, axis: i64) -> Resu
     let mut strides = row_major(x.shape());
     let along = strides[axis] as usize;
     strides[axis] = 0;
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
-        dense::<T>(x.dtype(), indices.shape(), &mut |out| {
+    dispatch!(size x.dtype(), R => {
+        let source = elements::<R>(x);
+        dense::<R>(x.dtype(), indices.shape(), &mut |out| {
             let walk = Walk::new(indices.shape(), [&strides]);
             let [step] = walk.run_strides();
             let mut done = 0;
@@ -174,9 +174,9 @@ pub(crate) fn gather_nd(x: &Literal, indices: &Literal, batch_dims: i64) -> Resu
     if let Some(result) = uniform(x, &slices.shape) {
         return Ok(result);
     }
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
-        dense::<T>(x.dtype(), &slices.shape, &mut |out| {
+    dispatch!(size x.dtype(), R => {
+        let source = elements::<R>(x);
+        dense::<R>(x.dtype(), &slices.shape, &mut |out| {
             for (list, slot) in out.chunks_exact_mut(slices.inner).enumerate() {
                 slot.copy_from_slice(&source[slices.start(list)..][..slices.inner]);
             }
@@ -212,10 +212,10 @@ pub(crate) fn one_hot(indices: &Literal, depth: usize, values: &Literal, axis: i
         return super::index::slice(values, &[super::index::Range { start: 0, step: 1, count: 1 }])
             .and_then(|off| super::creation::full(&shape, &off));
     }
-    dispatch!(size values.dtype(), T => {
-        let [off, on] = <[_; 2]>::try_from(elements::<T>(values)).map_err(|_| Failure::TooLarge)?;
+    dispatch!(size values.dtype(), R => {
+        let [off, on] = <[_; 2]>::try_from(elements::<R>(values)).map_err(|_| Failure::TooLarge)?;
         let inner: usize = indices.shape()[axis..].iter().product();
-        dense::<T>(values.dtype(), &shape, &mut |out| {
+        dense::<R>(values.dtype(), &shape, &mut |out| {
             out.fill(off);
             for (o, block) in out.chunks_exact_mut(depth * inner).enumerate() {
                 for i in 0..inner {
@@ -259,9 +259,9 @@ pub(crate) fn reverse_sequence(
     let product = |axes: std::ops::Range<usize>| x.shape()[axes].iter().product::<usize>();
     let (middle, inner) = (product(first + 1..second), product(second + 1..x.rank()));
     let (n, m) = (x.shape()[first], x.shape()[second]);
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
-        dense::<T>(x.dtype(), x.shape(), &mut |out| {
+    dispatch!(size x.dtype(), R => {
+        let source = elements::<R>(x);
+        dense::<R>(x.dtype(), x.shape(), &mut |out| {
             for (slot, to) in out.chunks_exact_mut(inner).enumerate() {
                 let (mut a, between, mut b) = (slot / m / middle % n, slot / m % middle, slot % m);
                 let outer = slot / m / middle / n;

@@ -5,7 +5,7 @@ use anfora_ir::{Literal, Shape, element_count};
 use smallvec::SmallVec;
 
 use super::arithmetic::{dispatch, same_dtype};
-use super::number::Raw;
+use super::number::RawElement;
 use super::strides::{Strides, Walk, broadcast_strides, resolve_axes, resolve_axis, row_major};
 use super::view::{dense, elements};
 use super::{Failure, shape_text};
@@ -26,9 +26,9 @@ pub(super) fn strided(x: &Literal, shape: &[usize], strides: &[isize], start: is
     if let Some(result) = uniform(x, shape) {
         return Ok(result);
     }
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
-        dense::<T>(x.dtype(), shape, &mut |out| {
+    dispatch!(size x.dtype(), R => {
+        let source = elements::<R>(x);
+        dense::<R>(x.dtype(), shape, &mut |out| {
             let walk = Walk::new(shape, [strides]);
             let [step] = walk.run_strides();
             let mut done = 0;
@@ -255,19 +255,19 @@ pub(crate) fn concat(operands: &[&Literal], axis: i64) -> Result<Literal, Failur
             }
         }
     }
-    dispatch!(size dtype, T => {
+    dispatch!(size dtype, R => {
         // The number of consecutive elements of each operand that are contiguous in the result.
         let runs: SmallVec<[usize; 8]> =
             parts.iter().map(|o| o.shape()[axis..].iter().product()).collect();
         let outer: usize = shape[..axis].iter().product();
-        dense::<T>(dtype, &shape, &mut |mut out| {
+        dense::<R>(dtype, &shape, &mut |mut out| {
             for i in 0..outer {
                 for (part, &run) in parts.iter().zip(&runs) {
                     let (here, rest) = std::mem::take(&mut out).split_at_mut(run);
                     out = rest;
                     match part.as_splat() {
-                        Some(element) => here.fill(T::view(element)[0]),
-                        None => here.copy_from_slice(&elements::<T>(part)[i * run..][..run]),
+                        Some(element) => here.fill(R::view(element)[0]),
+                        None => here.copy_from_slice(&elements::<R>(part)[i * run..][..run]),
                     }
                 }
             }

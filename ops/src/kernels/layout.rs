@@ -50,10 +50,10 @@ pub(crate) fn separable<M: Fn(usize) -> Option<usize>>(
     // The positions in a splat are irrelevant, and its extents may overflow.
     let strides = if splat { smallvec::smallvec![0; x.rank()] } else { row_major(x.shape()) };
     // Fill the rows of the result.
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
-        let fill = fill.map(|f| elements::<T>(f)[0]).unwrap_or_default();
-        dense::<T>(x.dtype(), shape, &mut |out| {
+    dispatch!(size x.dtype(), R => {
+        let source = elements::<R>(x);
+        let fill = fill.map(|f| elements::<R>(f)[0]).unwrap_or_default();
+        dense::<R>(x.dtype(), shape, &mut |out| {
             let place = |axis: usize, i: usize| match &maps[axis] {
                 Some(map) => map(i).map(|p| p * strides[axis] as usize),
                 None => Some(i * strides[axis] as usize),
@@ -129,9 +129,9 @@ pub(crate) fn triangle(x: &Literal, k: i64, side: Triangle) -> Result<Literal, F
         return Ok(result);
     }
     let splat = x.as_splat().is_some();
-    dispatch!(size x.dtype(), T => {
-        let source = elements::<T>(x);
-        dense::<T>(x.dtype(), x.shape(), &mut |out| {
+    dispatch!(size x.dtype(), R => {
+        let source = elements::<R>(x);
+        dense::<R>(x.dtype(), x.shape(), &mut |out| {
             for (n, row) in out.chunks_exact_mut(columns).enumerate() {
                 // The column of the diagonal in this row.
                 let diagonal = i64::try_from(n % rows).unwrap_or(i64::MAX).saturating_add(k);
@@ -163,9 +163,9 @@ pub(crate) fn eye(rows: usize, columns: usize, k: i64, dtype: DType) -> Result<L
     if shape == [1, 1] {
         return super::creation::full(&shape, &one);
     }
-    dispatch!(size dtype, T => {
-        let [zero, one] = [elements::<T>(&zero)[0], elements::<T>(&one)[0]];
-        dense::<T>(dtype, &shape, &mut |out| {
+    dispatch!(size dtype, R => {
+        let [zero, one] = [elements::<R>(&zero)[0], elements::<R>(&one)[0]];
+        dense::<R>(dtype, &shape, &mut |out| {
             out.fill(zero);
             for (row, out) in out.chunks_exact_mut(columns).enumerate() {
                 if let Some(o) = usize::try_from(row as i128 + start).ok().and_then(|c| out.get_mut(c)) {

@@ -133,7 +133,7 @@ fn accumulate_tiles<C: Calc, const TILE: usize>(
             let b = panel_b[..terms * width.next_multiple_of(TILE)].as_chunks().0;
             for first_row in (0..rows).step_by(TILE_ROWS) {
                 let height = (rows - first_row).min(TILE_ROWS);
-                // Three rows take as long as four, but the loop is compiled for fewer heights.
+                // Three rows are computed as four, so the loop is compiled for fewer heights.
                 let tile_rows = height.next_power_of_two();
                 a.pack(Part { first_lane: first_row, lanes: height, first_term, terms }, tile_rows, &mut panel_a);
                 let a = &panel_a[..terms * tile_rows];

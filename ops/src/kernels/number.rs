@@ -6,7 +6,7 @@ use half::{bf16, f16};
 
 /// The form of an element in a literal's payload: its little-endian bytes. Loops that only move
 /// elements depend on this type, so they are compiled for four sizes instead of every element type.
-pub trait Raw: Copy + PartialEq + Default + AsRef<[u8]> + Send + Sync + 'static {
+pub trait RawElement: Copy + PartialEq + Default + AsRef<[u8]> + Send + Sync + 'static {
     /// Returns a payload as elements. Bytes after the last whole element are ignored.
     fn view(bytes: &[u8]) -> &[Self];
     /// Returns a payload as mutable elements.
@@ -15,7 +15,7 @@ pub trait Raw: Copy + PartialEq + Default + AsRef<[u8]> + Send + Sync + 'static 
 
 macro_rules! raw {
     ($($size:literal)*) => {$(
-        impl Raw for [u8; $size] {
+        impl RawElement for [u8; $size] {
             #[inline(always)]
             fn view(bytes: &[u8]) -> &[Self] {
                 bytes.as_chunks().0
@@ -33,7 +33,7 @@ raw!(1 2 4 8);
 /// of 16 to 64 bits.
 pub trait Scalar: Element {
     /// The form of an element in a literal's payload.
-    type Raw: Raw;
+    type Raw: RawElement;
     /// Decodes an element.
     fn load(raw: Self::Raw) -> Self;
     /// Encodes an element.

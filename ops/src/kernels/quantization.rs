@@ -123,8 +123,9 @@ fn each<X: Scalar, S: Scalar, R: Scalar>(
     })
 }
 
-/// Visits `count` elements in runs. The arguments of `visit` are the positions of a run, those of
-/// the scale and the zero point of its first element, and the distances to those of the next one.
+/// Visits `count` elements in runs. `visit` is called with the positions of a run, the positions of
+/// the scale and the zero point of its first element, and the strides of scales and zero points in
+/// the run. A stride is 0 if the elements of the run share one.
 fn for_each_scaled_run(
     count: usize,
     scales: Granularity,
@@ -138,19 +139,19 @@ fn for_each_scaled_run(
     // they divide the tensor in the same way.
     let grid = if scales.sharing == Sharing::All { zeros } else { scales };
     let inner = if grid.sharing == Sharing::All { count } else { grid.inner };
-    // If the axis is the last one, the elements at several of its indices are one run.
+    // If no elements follow the axis, the elements at several of its indices are one run.
     let indices = match grid.sharing {
         _ if inner > 1 => 1,
         Sharing::Block(extent) => extent,
         Sharing::All | Sharing::Index => grid.extent,
     };
-    let step = |of: Granularity, step| if inner > 1 { step } else { usize::from(of.sharing == Sharing::Index) };
+    let stride = |of: Granularity, after| if inner > 1 { after } else { usize::from(of.sharing == Sharing::Index) };
     let mut done = 0;
-    for outer in 0..count / inner / grid.extent {
+    for outer in 0..grid.outer {
         for index in (0..grid.extent).step_by(indices) {
             let ((scale, scale_step), (zero, zero_step)) = (scales.scales(outer, index), zeros.scales(outer, index));
             let len = inner * indices.min(grid.extent - index);
-            visit(done..done + len, [scale, zero], [step(scales, scale_step), step(zeros, zero_step)]);
+            visit(done..done + len, [scale, zero], [stride(scales, scale_step), stride(zeros, zero_step)]);
             done += len;
         }
     }

@@ -4,7 +4,7 @@ use anfora_ir::{DType, Literal};
 
 use super::arithmetic::{dispatch, same_dtype};
 use super::gather::{Slices, check_along};
-use super::number::{Calc, Number, Raw};
+use super::number::{Calc, Number, RawElement};
 use super::positions::{Integers, place};
 use super::strides::{Walk, resolve_axis, row_major};
 use super::view::{dense, elements};
@@ -50,7 +50,7 @@ fn written(
     if updates.as_splat().is_some() && updates.element_count() as u128 > MOST_STEPS.max(paid as u128) {
         return Err(Failure::TooLong);
     }
-    fn combine<R: Raw>(
+    fn combine<R: RawElement>(
         x: &Literal,
         updates: &Literal,
         visit: Visit<'_>,
@@ -68,13 +68,13 @@ fn written(
             });
         })
     }
-    // Combines elements with as many others, or all with the single other.
+    // Returns a function that combines elements with as many updates, or all of them with one update.
     fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(&mut [T::Raw], &[T::Raw]) {
         move |out, news| {
-            let combine = |o: &mut T::Raw, new| *o = T::narrow(f(T::load(*o).widen(), T::load(new).widen())).store();
+            let write_one = |o: &mut T::Raw, new| *o = T::narrow(f(T::load(*o).widen(), T::load(new).widen())).store();
             match news {
-                &[new] => out.iter_mut().for_each(|o| combine(o, new)),
-                _ => out.iter_mut().zip(news).for_each(|(o, &new)| combine(o, new)),
+                &[new] => out.iter_mut().for_each(|o| write_one(o, new)),
+                _ => out.iter_mut().zip(news).for_each(|(o, &new)| write_one(o, new)),
             }
         }
     }

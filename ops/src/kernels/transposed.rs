@@ -186,7 +186,7 @@ pub(crate) fn convolve_transposed(
         };
         shape.push(result);
     }
-    if !dtype.has_kernels() || !dtype.is_float() {
+    if !dtype.is_float() {
         return Err(Failure::ElementType(dtype));
     }
     if shape.contains(&0) {

@@ -5,11 +5,11 @@ use anfora_ir::{DType, Literal, Shape, element_count};
 use bytes::Bytes;
 
 use super::Failure;
-use super::number::{Raw, Scalar};
+use super::number::{RawElement, Scalar};
 
 /// Returns the payload of a literal as elements, without a copy: one element if it is a splat,
 /// otherwise all. `R` must have the size of the elements.
-pub(crate) fn elements<R: Raw>(x: &Literal) -> &[R] {
+pub(crate) fn elements<R: RawElement>(x: &Literal) -> &[R] {
     debug_assert_eq!(x.dtype().bits(), 8 * size_of::<R>());
     x.as_splat().or(x.as_dense().map(|b| &b[..])).map_or(&[], R::view)
 }
@@ -20,7 +20,7 @@ pub(crate) fn elements<R: Raw>(x: &Literal) -> &[R] {
 ///
 /// # Errors
 /// If its size overflows or the allocation fails.
-pub(crate) fn dense<R: Raw>(
+pub(crate) fn dense<R: RawElement>(
     dtype: DType,
     shape: &[usize],
     write: &mut dyn FnMut(&mut [R]),
