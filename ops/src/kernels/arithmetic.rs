@@ -108,7 +108,8 @@ fn narrowed(result: Literal, dtype: DType) -> Result<Literal, Failure> {
 /// Calls a kernel with a few operands of one element type. If they are 16-bit floats, it is called
 /// with their values in float32, and a result in float32 is rounded once to their type. So the
 /// kernel is compiled for two types of floats instead of four. Results of other types, such as
-/// `bool`, are returned as they are. Callers must have checked that the types of the operands agree.
+/// `bool`, are returned as they are. Callers must have checked that the types of the operands
+/// agree.
 ///
 /// # Errors
 /// Those of the kernel, and if the allocation fails.
@@ -125,8 +126,8 @@ pub(crate) fn in_float32(
 
 /// Calls a kernel of sums of products, as [`in_float32`] does. If its operands are integers, it is
 /// called with operands of type int32, or int64 for 64 bits: as integers wrap, the lowest bits of
-/// the result are the same. So the kernel is compiled for four types instead of twelve. Callers must
-/// have checked that the types of the operands agree.
+/// the result are the same. So the kernel is compiled for four types instead of twelve. Callers
+/// must have checked that the types of the operands agree.
 ///
 /// # Errors
 /// Those of the kernel, and if the allocation fails.

@@ -68,7 +68,7 @@ fn written(
             });
         })
     }
-    // Returns a function that combines elements with as many updates, or all of them with one update.
+    // Returns a function that combines elements with as many updates, or all of them with one.
     fn calc<T: Number>(f: impl Fn(T::Calc, T::Calc) -> T::Calc) -> impl Fn(&mut [T::Raw], &[T::Raw]) {
         move |out, news| {
             let write_one = |o: &mut T::Raw, new| *o = T::narrow(f(T::load(*o).widen(), T::load(new).widen())).store();
