@@ -104,7 +104,7 @@ pub(crate) fn accumulate<T: Scalar, A: Copy>(x: &Literal, axes: &Axes, folded: &
 
 /// Visits the elements of a tensor in runs, in ascending order. The arguments of `visit` are the
 /// positions of a run, the position in the result of its first element, and whether all elements of
-/// the run belong to this position or to successive ones.
+/// the run belong to this position. Otherwise they belong to successive positions.
 fn for_each_run(shape: &[usize], axes: &Axes, visit: &mut dyn FnMut(Range<usize>, usize, bool)) {
     let strides = axes.strides(shape);
     let walk = Walk::new(shape, [&strides]);
