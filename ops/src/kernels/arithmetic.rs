@@ -87,7 +87,7 @@ pub(crate) fn same_dtype(operands: &[&Literal]) -> Result<DType, Failure> {
 }
 
 /// Returns 16-bit floats in float32, and a tensor of any other type as it is.
-fn widened(x: &Literal) -> Result<Literal, Failure> {
+fn to_float32(x: &Literal) -> Result<Literal, Failure> {
     match x.dtype() {
         DType::Float16 => map(x, half::f16::widen),
         DType::BFloat16 => map(x, half::bf16::widen),
@@ -97,7 +97,7 @@ fn widened(x: &Literal) -> Result<Literal, Failure> {
 
 /// Returns a result in float32 rounded to `dtype` if this is a type of 16-bit floats, and any other
 /// result as it is.
-fn narrowed(result: Literal, dtype: DType) -> Result<Literal, Failure> {
+fn from_float32(result: Literal, dtype: DType) -> Result<Literal, Failure> {
     match (result.dtype(), dtype) {
         (DType::Float32, DType::Float16) => map(&result, half::f16::narrow),
         (DType::Float32, DType::BFloat16) => map(&result, half::bf16::narrow),
@@ -120,8 +120,8 @@ pub(crate) fn in_float32(
     let Some(dtype @ (DType::Float16 | DType::BFloat16)) = operands.first().map(|x| x.dtype()) else {
         return kernel(operands);
     };
-    let wide = operands.iter().map(|x| widened(x)).collect::<Result<Vec<_>, _>>()?;
-    narrowed(kernel(&wide.iter().collect::<Vec<_>>())?, dtype)
+    let wide = operands.iter().map(|x| to_float32(x)).collect::<Result<Vec<_>, _>>()?;
+    from_float32(kernel(&wide.iter().collect::<Vec<_>>())?, dtype)
 }
 
 /// Calls a kernel of sums of products, as [`in_float32`] does. If its operands are integers, it is
@@ -275,9 +275,9 @@ pub(crate) fn nary(op: Nary, operands: &[&Literal]) -> Result<Literal, Failure> 
     }
     // Operands are widened one at a time, since many of them may share their memory.
     let combined =
-        rest.iter().try_fold(widened(first)?, |combined, x| wide_binary(pairwise, &combined, &widened(x)?))?;
+        rest.iter().try_fold(to_float32(first)?, |combined, x| wide_binary(pairwise, &combined, &to_float32(x)?))?;
     let combined = if op == Nary::Mean { divided(&combined, operands.len() as u128)? } else { combined };
-    narrowed(combined, dtype)
+    from_float32(combined, dtype)
 }
 
 /// Returns each element divided by a count, rounded to the type of the elements. They are float32

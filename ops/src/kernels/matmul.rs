@@ -379,6 +379,7 @@ pub(crate) fn gemm(a: &Literal, b: &Literal, c: Option<&Literal>, how: Gemm) -> 
     )
 }
 
+/// Computes [`gemm`] on one element type, for operands whose shapes fit.
 fn gemm_of<T: Number>(
     a: &Literal,
     b: &Literal,
@@ -424,6 +425,32 @@ mod tests {
             }
         }
         out
+    }
+
+    #[test]
+    fn products_of_integers_wrap_in_their_type() {
+        fn check<T: Number<Calc = T> + Calc>(values: [T; 6], other: [T; 6]) {
+            let a = Literal::from_elements(&[2, 3], &values).unwrap();
+            let b = Literal::from_elements(&[3, 2], &other).unwrap();
+            let sum = |i: usize, j: usize| {
+                (0..3).fold(<T as Calc>::ZERO, |acc, k| acc.add(values[i * 3 + k].mul(other[k * 2 + j])))
+            };
+            let sums = [sum(0, 0), sum(0, 1), sum(1, 0), sum(1, 1)];
+            let expected = Literal::from_elements(&[2, 2], &sums).unwrap();
+            assert_eq!(matmul(&a, &b).unwrap(), expected);
+            let how = Gemm { alpha: -3.0, beta: 2.0, trans_a: false, trans_b: false };
+            let factors = (<T as Calc>::from_f64(-3.0), <T as Calc>::from_f64(2.0));
+            let scaled = sums.map(|sum| factors.0.mul(sum).add(factors.1.mul(sum)));
+            let expected_scaled = Literal::from_elements(&[2, 2], &scaled).unwrap();
+            assert_eq!(gemm(&a, &b, Some(&expected), how).unwrap(), expected_scaled);
+        }
+        check([127i8, -128, 3, 77, -1, 100], [-128, 127, 5, -77, 99, 2]);
+        check([255u8, 128, 3, 77, 1, 100], [200, 127, 5, 177, 99, 2]);
+        check([i16::MIN, i16::MAX, 3, 77, -1, 1000], [i16::MIN, 127, 500, -7777, 99, 2]);
+        check([u16::MAX, 40_000, 3, 77, 1, 1000], [u16::MAX, 127, 500, 7777, 99, 2]);
+        check([u32::MAX, 3_000_000_000, 3, 77, 1, 1000], [u32::MAX, 127, 500, 7777, 99, 2]);
+        check([u64::MAX, 1 << 63, 3, 77, 1, 1000], [u64::MAX, 127, 500, 1 << 62, 99, 2]);
+        check([i64::MIN, i64::MAX, 3, 77, -1, 1000], [i64::MIN, 127, 500, 1 << 62, -99, 2]);
     }
 
     #[test]

@@ -434,6 +434,11 @@ mod tests {
         let scale = lit(&[2, 2], &[1f32, 2., 4., 6.]);
         assert_eq!(q(&scale, 1, 2).unwrap(), lit(&[2, 3], &[2u8, 4, 3, 2, 2, 2]));
         assert_eq!(q(&scale, -1, 2), q(&scale, 1, 2));
+        assert_eq!(q(&lit(&[1, 3], &[1f32, 2., 4.]), 0, 2).unwrap(), lit(&[2, 3], &[2u8, 2, 2, 8, 5, 3]));
+        let (one, zeros) = (Literal::scalar(2f32), lit(&[3], &[10u8, 20, 30]));
+        let along = Along { axis: 1, block: 0 };
+        let moved = quantize(&x, &one, Some(&zeros), along, DType::Float32, DType::UInt8, true);
+        assert_eq!(moved.unwrap(), lit(&[2, 3], &[11u8, 22, 33, 14, 25, 36]));
         for (scale, axis, block) in [(&scale, 0, 2), (&scale, 1, 4), (&lit(&[2], &[1f32, 2.]), 1, 0), (&scale, 2, 2)] {
             assert!(q(scale, axis, block).is_err(), "{axis} {block}");
         }
